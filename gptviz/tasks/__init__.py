@@ -1,0 +1,1 @@
+"""Task forms, their serialization and their data sets."""
