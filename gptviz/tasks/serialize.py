@@ -178,8 +178,9 @@ def _tokens(tokenizer: Any, text: str, name: str, joined: bool = False) -> tuple
     if hasattr(tokenizer, "tokenize") and hasattr(tokenizer, "spec"):
         tokens = tokenizer.tokenize(text)
         ids, pieces = list(tokens.ids), list(tokens.pieces)
-    elif callable(getattr(tokenizer, "encode", None)) and hasattr(tokenizer, "decode"):
-        ids = list(tokenizer.encode(text, add_special_tokens=False))
+    elif callable(tokenizer) and hasattr(tokenizer, "decode"):
+        # split_special_tokens: "<|endoftext|>" typed by a reader is text like any other
+        ids = list(tokenizer(text, add_special_tokens=False, split_special_tokens=True)["input_ids"])
         pieces = [tokenizer.decode([i]) for i in ids]
     else:
         raise ValueError(f"{type(tokenizer).__name__} is neither a loaded model nor a tokenizer.")
