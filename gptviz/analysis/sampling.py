@@ -74,11 +74,17 @@ def _top_k(view: _View, k: int) -> torch.Tensor:
     return view.scores >= kth
 
 
-def _top_p(view: _View, top_p: float) -> torch.Tensor:
+def _top_p(view: _View, top_p: float, vocab_size: int) -> torch.Tensor:
     ascending, order = torch.sort(view.scores)
     cumulative = ascending.softmax(dim=0).cumsum(dim=0)
     drop = cumulative <= (1 - top_p)
     drop[-1] = False
+    n = int(drop.sum())
+    if view.ids is not None and n and ascending[n - 1] == ascending[n]:
+        # The cut falls among equal scores, where Hugging Face keeps whichever its sort of all V puts last.
+        whole = torch.full((vocab_size,), -torch.inf, device=view.scores.device)
+        whole[view.ids] = view.scores
+        return _top_p(_View.of(whole), top_p, vocab_size)[view.ids]
     return ~torch.zeros_like(drop).scatter_(0, order, drop)
 
 
@@ -136,7 +142,7 @@ class StagedDistribution:
         if name == "top_k":
             return view.keep(_top_k(view, sampling.top_k))
         if name == "top_p":
-            return view.keep(_top_p(view, sampling.top_p))
+            return view.keep(_top_p(view, sampling.top_p, self.vocab_size))
         if name == "min_p":
             return view.keep(_min_p(view, sampling.min_p))
         return view.keep(_typical(view, sampling.typical_p))
@@ -240,7 +246,7 @@ def draw(probabilities: np.ndarray, generator: np.random.Generator) -> int:
 def generator_at(seed: int, step: int) -> np.random.Generator:
     """The generator of `seed` as it stands before step `step`.
 
-    >>> generator_at(3, 1).random() == generator_at(3, 0).random(2)[1]
+    >>> bool(generator_at(3, 1).random() == generator_at(3, 0).random(2)[1])
     True
     """
     bits = np.random.PCG64(seed)
