@@ -169,7 +169,7 @@ def _header(name: str, cells: list[str]) -> tuple[str, ...]:
 
 
 def _row(line: int, header: tuple[str, ...], cells: list[str]) -> Row:
-    values = dict(zip(header, cells))
+    values = dict(zip(header, cells, strict=False))  # a short or long row is a problem, named below
     if len(cells) == len(header):
         return Row(line, values)
     column = header[len(cells)] if len(cells) < len(header) else header[-1]

@@ -148,7 +148,7 @@ class MultipleChoice:
 
 
 Example = Classification | Entailment | Similarity | MultipleChoice
-EXAMPLE_TYPES = dict(zip(FORMS, (Classification, Entailment, Similarity, MultipleChoice)))
+EXAMPLE_TYPES = dict(zip(FORMS, (Classification, Entailment, Similarity, MultipleChoice), strict=True))
 
 
 @dataclass(frozen=True)
