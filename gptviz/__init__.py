@@ -15,6 +15,16 @@ _PUBLIC = {
     "load": "gptviz.models.loader",
     "figures": "gptviz.figures:",
     "Sampling": "gptviz.types.sampling",
+    "Classification": "gptviz.types.tasks",
+    "Entailment": "gptviz.types.tasks",
+    "Similarity": "gptviz.types.tasks",
+    "MultipleChoice": "gptviz.types.tasks",
+    "serialize": "gptviz.tasks.serialize",
+    "special_tokens": "gptviz.tasks.serialize",
+    "head_count": "gptviz.tasks.head",
+    "load_data": "gptviz.tasks.datasets",
+    "data_sets": "gptviz.tasks.datasets",
+    "zero_shot": "gptviz.analysis.zero_shot",
 }
 
 
