@@ -51,7 +51,7 @@ def test_beam_search_with_finished_beams_equals_hugging_face(lm):
     if lm.eos_id is None:
         pytest.skip("this tokenizer has no end-of-text token")
     ends = torch.zeros(lm.spec.vocab_size)
-    ends[lm.eos_id] = 4.5
+    ends[lm.eos_id] = 3.5
     hook = lm.model.get_output_embeddings().register_forward_hook(lambda _, __, out: out + ends)
     lengths = set()
     try:
@@ -72,7 +72,7 @@ def test_beam_search_with_finished_beams_equals_hugging_face(lm):
                 assert found.score == pytest.approx(score, abs=1e-4)
     finally:
         hook.remove()
-    assert len(lengths) > 2
+    assert len(lengths) > 1, lengths
 
 
 def test_one_beam_is_greedy(lm):
