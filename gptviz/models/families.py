@@ -101,7 +101,7 @@ def spec_of(model: torch.nn.Module) -> ModelSpec:
         family = family_of(model)
     except ValueError:
         family = Family(f"other: {config.model_type}", "", "", "", None, "pre")
-    n_head = _first(config, "num_attention_heads", "n_head", "num_heads")
+    n_head = _first(config, "num_attention_heads", "n_head", "num_heads", default=0)  # an LSTM has none
     d_model = _first(config, "hidden_size", "n_embd")
     norm = family.norm
     if config.model_type == "opt" and not config.do_layer_norm_before:
@@ -113,7 +113,7 @@ def spec_of(model: torch.nn.Module) -> ModelSpec:
         n_head=n_head,
         n_kv_head=_first(config, "num_key_value_heads", default=n_head),
         d_model=d_model,
-        d_head=_first(config, "head_dim", default=d_model // n_head),
+        d_head=_first(config, "head_dim", default=d_model // max(n_head, 1)),
         n_ctx=_first(config, "max_position_embeddings", "n_positions", "n_ctx"),
         vocab_size=embedding.weight.shape[0],
         norm=norm,

@@ -95,6 +95,9 @@ def read_folder(folder: Path, name: str, device, dtype, source: str = "folder") 
     from transformers import AutoModelForCausalLM, AutoTokenizer
     from transformers.utils import logging
 
+    from gptviz.models import lstm
+
+    lstm.register()
     logging.disable_progress_bar()  # a server's log is no place for a bar
     try:
         tokenizer = AutoTokenizer.from_pretrained(folder, trust_remote_code=False, local_files_only=True)
