@@ -25,6 +25,17 @@ _PUBLIC = {
     "load_data": "gptviz.tasks.datasets",
     "data_sets": "gptviz.tasks.datasets",
     "zero_shot": "gptviz.analysis.zero_shot",
+    "stages": "gptviz.analysis.sampling",
+    "StagedDistribution": "gptviz.analysis.sampling",
+    "beam_search": "gptviz.analysis.decoding",
+    "contrastive_search": "gptviz.analysis.decoding",
+    "repetition_curves": "gptviz.analysis.degeneration",
+    "repeated_phrase": "gptviz.analysis.degeneration",
+    "find_loop": "gptviz.analysis.degeneration",
+    "occurrence_probabilities": "gptviz.analysis.degeneration",
+    "records": "gptviz.analysis.records:",
+    "prompts": "gptviz.analysis.prompts:",
+    "measured": "gptviz.data.measured",
 }
 
 
